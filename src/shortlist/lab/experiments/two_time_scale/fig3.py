@@ -41,6 +41,11 @@ BY_TRAIN, BY_USER, BY_STEPS, BY_EVENT, SAME_USERS, SURVIVAL, EXPONENT = (
 SHORT = {PRIMARY: "", EXCL: ", excl"}
 
 
+def systems_at(place: Place) -> tuple[str, ...]:
+    """The systems of a place: `plus` where items repeat."""
+    return tuple(name for name in SYSTEMS if place.repeats or name != PLUS)
+
+
 def two_time_scale_fig3(
     data: Path | None,
     profile: str = "quick",
@@ -54,7 +59,7 @@ def two_time_scale_fig3(
     """Systems of 2ts-table1 by bins of users and events; `only` cells under these patterns are run."""
     began, name = start(), name_at("2ts-fig3", where)
     place = place_for(name, profile, data, where)
-    systems = (POPULAR, ONE_GRU, ANCHORED) if place.name == TINY else SYSTEMS
+    systems = (POPULAR, ONE_GRU, ANCHORED) if place.name == TINY else systems_at(place)
     cache, cells, skipped = filled(Plan({place: systems}, seeds), cache_file, only, jobs, progress, data)
     table = StateTable.of(cells, cache)
     return result(
