@@ -35,7 +35,7 @@ def test_an_unknown_benchmark_is_refused():
     assert answer.exit_code == 2
     names = (
         "bandit, batch, ccf, data, evaluate, index, log, log-training, pipeline, ranker, serve, "
-        "startup, state, train, tree"
+        "softmax, startup, state, train, tree"
     )
     assert f"expected one of {names}, got 'speed'" in answer.stderr
 
