@@ -102,6 +102,13 @@ def test_panels_have_a_plot_for_each_group_and_one_legend():
     assert drawn.count('id="FillBetween') + drawn.count('id="PolyCollection') == 1  # the band of one line
 
 
+def test_a_line_of_one_point_is_a_marker_and_one_group_has_the_whole_width() -> None:
+    drawn = panels({"wide": {"a": [(0.0, 1.0, 0.0)], "b": [(0.0, 2.0, 0.0), (1.0, 2.0, 0.0)]}}, ("x", "y"))
+    assert drawn.count('id="axes_') == 1
+    plain = panels({"wide": {"b": [(0.0, 2.0, 0.0), (1.0, 2.0, 0.0)]}}, ("x", "y"))
+    assert drawn.count("<use ") > plain.count("<use ")
+
+
 def test_lines_of_more_names_than_colours_differ_in_style() -> None:
     points = [(1.0, 1.0, 0.0), (2.0, 2.0, 0.0)]
     count = len(COLORS)

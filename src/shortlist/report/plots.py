@@ -108,8 +108,9 @@ def panels(
 ) -> str:
     """A plot for each group with a line for each name through points (x, y, error); equal names have equal lines.
 
-    Errors are a band around the line.
+    Errors are a band around the line; a line of one point is a marker.
     """
+    columns = max(min(columns, len(groups)), 1)
     names = list(dict.fromkeys(name for series in groups.values() for name in series))
     rows = -(-len(groups) // columns)
     with mpl.rc_context(SETTINGS):
@@ -121,7 +122,8 @@ def panels(
                 place, value, error = zip(*sorted(points), strict=True)
                 at = names.index(name)
                 style, color = ("-", "--", ":")[at // len(COLORS) % 3], COLORS[at % len(COLORS)]
-                axes.plot(place, value, style, color=color, label=literal(name))
+                marker = ("o", "s", "^")[at // len(COLORS) % 3] if len(place) == 1 else ""
+                axes.plot(place, value, marker + style, color=color, ms=5, label=literal(name))
                 if any(error):
                     low, high = zip(*((v - e, v + e) for v, e in zip(value, error, strict=True)), strict=True)
                     axes.fill_between(place, low, high, color=color, alpha=0.15, linewidth=0)

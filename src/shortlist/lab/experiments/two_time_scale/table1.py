@@ -90,6 +90,7 @@ def two_time_scale_table1(
         settings=cache.settings,
         training=cache.training,
         differences=tuple(one for place in table.places for one in _differences(table, place)),
+        x="mrr among all items",
         bounds={"intervals": table.intervals()},
         skipped=skipped,
         note=" ".join([*__doc__.split(), PROTOCOL, WORLDS, ERRATA, cache.origins]),
