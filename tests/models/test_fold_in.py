@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from shortlist.models.fold_in import fold_in, sums_of
+from shortlist.models.fold_in import Problem, fold_in, sums_of
 
 ITEMS, WIDTH, PRIOR = 30, 4, 0.5
 
@@ -55,6 +55,22 @@ def test_prior_moves_vectors_to_the_mean(prior):
     items, mean, histories = world()
     away = (fitted(items, mean, histories, prior) - mean).norm(dim=1)
     assert bool((away[1:] < 0.2).all()) == (prior > 1)
+
+
+def test_users_who_are_done_are_not_computed_again(monkeypatch):
+    computed, value = [], Problem.value
+
+    def counted(problem, vectors):
+        computed.append(len(vectors))
+        return value(problem, vectors)
+
+    monkeypatch.setattr(Problem, "value", counted)
+    items, mean, histories = world()
+    fitted(items.float(), mean.float(), histories)
+    assert computed[0] == len(histories)
+    assert computed[1] == len(histories) - 1  # the user without events is at the mean
+    assert computed[-1] < computed[1]
+    assert sum(computed) < 40 * len(histories)  # float32 cannot always lower the loss further
 
 
 def test_no_users_give_no_vectors():

@@ -55,7 +55,7 @@ class Problem:
     prior: float
 
     def at(self, rows: Tensor) -> "Problem":
-        """The losses of some users, by their places or a mask."""
+        """The problem of some users, by their rows or a mask."""
         return replace(self, sums=self.sums[rows], counts=self.counts[rows])
 
     def value(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -107,7 +107,7 @@ class Memory:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where the search of each user is."""
+    """Vector, loss and gradient of each user in the search."""
 
     vectors: Tensor  # [U, D]
     loss: Tensor  # [U]
@@ -141,7 +141,7 @@ def _fit(problem: Problem, steps: int) -> Tensor:
 
 
 def _direction(problem: Problem, place: Place, memory: Memory, number: int) -> Tensor:
-    """Where the loss of each user falls, against the sign of the step [U, D]."""
+    """The direction whose negative lowers the loss of each user: that of L-BFGS, or the gradient [U, D]."""
     direction = memory.direction(place.gradient)
     if number == 0:
         direction = direction / (problem.counts + 2 * problem.prior)[:, None]

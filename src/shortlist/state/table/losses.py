@@ -5,10 +5,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-CELLS = (
-    1 << 8
-)  # scores per event, a tenth of the time of its step: with more items not every event is measured
-MEMORY = 10_000  # measured events that the mean is about
+CELLS = 1 << 8  # scores per event, a small part of the time of its step; larger catalogues are sampled
+MEMORY = 10_000  # about so many measured events have a weight in the mean
 
 Integers = NDArray[np.int64]
 

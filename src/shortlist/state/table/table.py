@@ -109,8 +109,8 @@ class StateTable:
         kept = moved & (before["steps_since_base"] >= SHORT)
         self.checkpoints.add(events.users[kept], before[kept])
         self.norms.add(before, records, events.starts)
-        self._add_losses(events, before)
         self.records.values[events.users] = records
+        self._add_losses(events, before)
 
     def _add_losses(self, events: Events, before: Records) -> None:
         """Measure a sample of the first new events of users, from their records [R] before them."""

@@ -148,7 +148,7 @@ def filled(
 
 
 def take_trials(plan: Plan, cache: AnswerCache) -> None:
-    """Let cells have the answers of the trials with the same settings, where the cache has those alone."""
+    """Answer missing cells with the trials of the same system, seed and settings."""
     for cell in plan.cells():
         trial = replace(cell, rate=rate_of(cell.system, cell.place), kind=TUNING)
         if cell.kind == TEST and not cache.has(str(cell)) and cache.has(str(trial), cell.settings):
